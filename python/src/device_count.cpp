@@ -12,7 +12,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -90,36 +89,31 @@ class Stream {
   int before_ = 0;
 };
 
-/// The tables of a step's tensors on one stream. Lists are added until results are asked for.
+/// The tables of a step's tensors on one stream. Lists are added until finish().
 class OpenCount {
  public:
-  explicit OpenCount(cudaStream_t stream) : stream_(stream) {}
+  explicit OpenCount(cudaStream_t stream) : count_(std::in_place, stream) {}
 
   bool open() const { return open_; }
   /// Queues the counting of a list. Returns the index of its first result.
-  std::size_t add(const std::vector<cuda::DeviceTensor>& tensors) {
-    counts_.emplace_back(tensors, stream_);
-    return std::exchange(added_, added_ + tensors.size());
+  std::size_t add(const std::vector<cuda::DeviceTensor>& tensors) { return count_->add(tensors); }
+  void finish() {
+    open_ = false;
+    count_->finish();
   }
-  /// No list is added from now on.
-  void finish() { open_ = false; }
-  /// Waits. Called once.
+  /// Waits, and frees the memory. Called once.
   std::vector<std::pair<BinadeTable, Moments>> get() {
-    finish();
+    open_ = false;
     std::vector<std::pair<BinadeTable, Moments>> out;
-    for (cuda::TableCount& count : counts_) {
-      for (cuda::TensorFacts& facts : count.get()) {
-        out.emplace_back(std::move(facts.table), facts.moments);
-      }
+    for (cuda::TensorFacts& facts : count_->get()) {
+      out.emplace_back(std::move(facts.table), facts.moments);
     }
-    counts_.clear();
+    count_.reset();
     return out;
   }
 
  private:
-  cudaStream_t stream_;
-  std::vector<cuda::TableCount> counts_;
-  std::size_t added_ = 0;
+  std::optional<cuda::TableCount> count_;
   bool open_ = true;
 };
 
@@ -149,7 +143,9 @@ Counting& open_count(const Stream& stream) {
 
 /// Ends the counts of all streams: other threads may then wait for their results.
 void finish_counts() {
-  for (auto& [key, counting] : open_counts()) counting.count->finish();
+  for (auto& [key, counting] : open_counts()) {
+    if (counting.count->open()) counting.count->finish();
+  }
   open_counts().clear();
 }
 
