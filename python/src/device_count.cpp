@@ -286,10 +286,10 @@ class NumberCopy {
 };
 
 /// Queues the copy of a number on the device with this stream. Returns a Later; None if the
-/// tensor's dtype has no table.
+/// tensor has not one element or a dtype without a table.
 nb::object number_on_device(nb::handle number, int device, std::uintptr_t address) {
   const std::optional<TensorView> view = view_of_torch(number, Memory::cuda);
-  if (!view) return nb::none();
+  if (!view || view->count != 1) return nb::none();
   const Stream stream(device, address);
   const auto copy = std::make_shared<NumberCopy>(*view, stream.get());
   return nb::cast(Later{[copy] { return Values{copy->value()}; }});

@@ -5,6 +5,7 @@ import torch
 
 from halfscope._halfscope import Arrival, hook_on_device
 from halfscope.torch.guard import Hook, traced
+from halfscope.torch.names import is_recorded
 
 # Before 2.0, all hooks of a tensor are attached to the operation that made the tensor when the
 # first hook was added. After an in-place operation (ReLU(inplace=True)) that is wrong for a second
@@ -28,9 +29,9 @@ class OutputHook(Hook):
         if self._microbatch != watch.microbatch:
             self._microbatch = watch.microbatch
             self._arrival = Arrival(watch.arrivals, self._path, self._microbatch, None)
-        if not hook_on_device(output, self._arrival):
-            super().__call__(module, inputs, output)
-        return None
+        if type(output) is torch.Tensor and is_recorded(output) and hook_on_device(output, self._arrival):
+            return None
+        return super().__call__(module, inputs, output)
 
 
 def hook_tensor(tensor, hook):

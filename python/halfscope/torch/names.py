@@ -65,6 +65,11 @@ def is_readable(tensor):
             not _is_transformed(tensor))
 
 
+def is_recorded(tensor):
+    """Returns True for readable tensors of the floating-point types that are recorded."""
+    return tensor.dtype in _RECORDED and is_readable(tensor)
+
+
 def parameters(model, optimizer):
     """Returns {name: parameter}, each parameter once: the model's in its order, then parameters
     that only the optimizer has, as optimizer.<group>.<index>."""
@@ -94,7 +99,7 @@ def outputs(path, output):
     """Yields (name, tensor) for the floating-point tensors in a module's output. The name of a
     single tensor is the module's path; in containers, the index or key is appended."""
     if isinstance(output, torch.Tensor):
-        if output.dtype in _RECORDED and is_readable(output):
+        if is_recorded(output):
             yield path, output
     elif isinstance(output, dict):
         for key, item in output.items():

@@ -108,17 +108,18 @@ def largest_of_each(tensors):
         return magnitudes
     most, others = largest_of_torch(others)
     magnitudes += [] if most is None else [most]
+    again = []
     for tensor in others:
         part = tensor if type(tensor) in _PLAIN else local(tensor)
         if type(part) is not type(tensor):  # the tensor is a DTensor
-            magnitudes += largest_of_each([part])
+            again.append(part)
         elif (part.layout is torch.strided and not part.is_contiguous() and
               in_memory_order(part).is_contiguous()):
-            magnitudes += largest_of_each([in_memory_order(part)])
+            again.append(in_memory_order(part))
         else:
             with torch.no_grad():
                 magnitudes.append(largest(part))
-    return magnitudes
+    return magnitudes + (largest_of_each(again) if again else [])
 
 
 def in_memory_order(tensor):
