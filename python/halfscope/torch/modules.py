@@ -72,6 +72,8 @@ class ModuleWatch:
         self.unseen_is_told = False
         self._unseen = 0      # steps with a backward pass before the first hook ran
         self._in_step = True
+        self._calls = 0      # calls of the model in this step
+        self.microbatch = 0  # number of the running one
         self.quick = False  # True if an output on a GPU needs a hook and nothing else
         self.storage = Storage()
 
@@ -135,7 +137,7 @@ class ModuleWatch:
         with self._lock:
             seen, *later = self._rounds
             self._begin([Seen()])
-            self._calls = 0
+            self._calls = self.microbatch = 0
             while self._hooked_leaves:
                 self._hooked_leaves.popitem()[1].remove()
         for round_ in later:
@@ -147,7 +149,7 @@ class ModuleWatch:
         Returns the number of the first round that still counts."""
         with self._lock:
             if self._seen.passed:
-                self._calls = 0
+                self._calls = self.microbatch = 0
                 self._begin([Seen()])
             elif len(self._rounds) > 1:  # the next round has already begun with a forward call
                 self._rounds = self._rounds[-1:]
@@ -236,6 +238,7 @@ class ModuleWatch:
             self._tell_called()
             self._forward_begins()
             self._seen.provenance.called |= not self._compiled
+            self.microbatch = self._calls
             self._calls += 1
             self.quick = self.magnitudes and not self.record
             self.hook_parameters()
@@ -249,11 +252,6 @@ class ModuleWatch:
             if self._seen.passed:
                 self._rounds.append(Seen(self._seen.provenance))
                 self.round += 1
-
-    @property
-    def microbatch(self):
-        """Number of the running call of the model in this step."""
-        return max(self._calls - 1, 0)
 
     def returned(self, path, module, inputs, output):
         if not torch.is_grad_enabled():  # evaluation between steps
@@ -314,7 +312,7 @@ class ModuleWatch:
                 self._gather_arrived([each for each in arrived if each[0] is not None])
                 arrived = [each for each in arrived if each[0] is None]
             for name, microbatch, _, gradient in arrived:
-                groups[name is None, microbatch].append(gradient.detach())
+                groups[name is None, microbatch].append(gradient)
             for (of_weights, microbatch), gradients in groups.items():
                 batches = seen.weight_grads if of_weights else seen.activation_grads
                 batches[microbatch] += largest_of_each(gradients)
