@@ -48,8 +48,8 @@ void require_rows(const char* operation, const Tensor& tensor, std::size_t rows)
 /// Requires that every index is in [least, end).
 void require_range(const char* what, std::span<const std::int32_t> indices, std::int64_t least,
                    std::int64_t end);
-/// Requires that batch normalisation's x has gamma's channels as its last extent. Returns the number
-/// of rows, that is, of values per channel.
+/// Requires that batch normalisation's x has gamma's channels as its last extent. Returns the
+/// number of rows, that is, of values per channel.
 std::int64_t require_channels(const Tensor& x, const Tensor& gamma);
 /// Requires at least two values per channel: batch normalisation in training needs a variance.
 void require_variance(std::int64_t values_per_channel);
