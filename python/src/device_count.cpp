@@ -232,7 +232,8 @@ Values largest_of(const std::vector<cuda::GradientSums>& all) {
 }
 
 /// Queues the search for the largest magnitude of the tensors of each device. Returns (a list with
-/// a Later for each device; the tensors that by_device() leaves out or whose device has no stream).
+/// a Later for each device; the tensors that by_device() leaves out or whose device has no stream
+/// or not enough memory).
 /// Tensors without elements have no magnitude.
 nb::tuple largest_on_device(const nb::list& tensors, const nb::callable& streams) {
   nb::list largest, others;
@@ -241,11 +242,16 @@ nb::tuple largest_on_device(const nb::list& tensors, const nb::callable& streams
   for (auto& [device, there] : by_device(tensors.size(), tensor_at)) {
     const std::optional<Stream> stream = stream_of(device, streams);
     if (!stream) continue;
-    for (const std::size_t place : there.places) read[place] = true;
     std::erase_if(there.tensors,
                   [](const cuda::DeviceTensor& tensor) { return tensor.count == 0; });
+    std::shared_ptr<cuda::FactsCount> count;
+    try {
+      count = std::make_shared<cuda::FactsCount>(there.tensors, stream->get());
+    } catch (const std::runtime_error&) {
+      continue;
+    }
+    for (const std::size_t place : there.places) read[place] = true;
     if (there.tensors.empty()) continue;
-    const auto count = std::make_shared<cuda::FactsCount>(there.tensors, stream->get());
     const std::shared_future<Values> result =
         std::async(std::launch::deferred, [count] { return largest_of(count->get()); });
     largest.append(nb::cast(Later{[result] { return result.get(); }}));

@@ -12,9 +12,12 @@
 
 #include <unistd.h>
 
-#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
 #include <functional>
 #include <future>
+#include <mutex>
 #include <utility>
 
 #include "array.hpp"
@@ -47,7 +50,8 @@ log::Manifest manifest_of(const std::string& text) {
   return manifest;
 }
 
-/// A log that is written in order: at once, or by a thread that waits for a GPU.
+/// A log that is written in order: at once, or by a thread that waits for a GPU. If a job fails in
+/// the thread, those behind it are dropped, and the next call of a function throws its error.
 class OrderedLog {
  public:
   OrderedLog(const std::filesystem::path& folder, const log::Manifest& manifest)
@@ -55,7 +59,7 @@ class OrderedLog {
   OrderedLog(const OrderedLog&) = delete;
   OrderedLog& operator=(const OrderedLog&) = delete;
   ~OrderedLog() {
-    if (getpid() != process_) new std::future(std::move(last_));  // a fork lacks the thread
+    if (getpid() != process_) new std::future(std::move(thread_));  // a fork lacks the thread
   }
 
   using Job = std::function<void(log::RunLogWriter&)>;
@@ -65,30 +69,69 @@ class OrderedLog {
 
   /// Runs the job, behind those of later(): in their thread if that still runs, else at once.
   void in_order(Job&& job) {
-    if (last_.valid() && last_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-      later(std::move(job));
-      return;
+    {
+      const std::scoped_lock lock(mutex_);
+      throw_error();
+      if (runs_) {
+        jobs_.push_back(std::move(job));
+        return;
+      }
     }
-    finish();
     job(log_);
   }
-  /// Runs the job in a thread. The next call of a function throws what it throws.
+  /// Runs the job in the thread. Waits while two or more are left to do.
   void later(Job&& job) {
-    last_ = std::async(std::launch::async,
-                       [this, before = std::move(last_), job = std::move(job)]() mutable {
-                         if (before.valid()) before.get();
-                         job(log_);
-                       });
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return jobs_.size() < 2; });
+    throw_error();
+    jobs_.push_back(std::move(job));
+    if (runs_) return;
+    thread_ = std::async(std::launch::async, [this] { run(); });
+    runs_ = true;
   }
   /// Waits for all jobs.
   void finish() {
-    if (last_.valid()) std::exchange(last_, {}).get();
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !runs_; });
+    throw_error();
   }
 
  private:
+  /// Throws the error of a job in the thread, once.
+  void throw_error() {
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (!jobs_.empty()) {
+      Job job = std::move(jobs_.front());
+      lock.unlock();
+      std::exception_ptr error;
+      try {
+        job(log_);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      lock.lock();
+      jobs_.pop_front();
+      if (error) {
+        error_ = error;
+        jobs_.clear();
+      }
+      changed_.notify_all();
+    }
+    runs_ = false;
+    changed_.notify_all();
+  }
+
   pid_t process_ = getpid();
   log::RunLogWriter log_;
-  std::future<void> last_;
+  std::mutex mutex_;  ///< of the members below
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;  ///< the first one runs
+  std::exception_ptr error_;
+  bool runs_ = false;
+  std::future<void> thread_;  ///< declared last: its destructor waits
 };
 
 /// samples: (name, array, dtype of its bits or None)

@@ -19,9 +19,10 @@ pytestmark = pytest.mark.skipif(not list(PACKAGE.glob("halfscope/_halfscope*")),
 # Kernels of a recorded step: one for each output of a module, when it is made; after each pass one for the
 # gradients of outputs and one for those of weights; one for the weights, one for the updates. And of a step
 # that is not recorded: two for each pass. Later microbatches are also looked at before they are added to
-# .grad; zeros in .grad are one look at whether the loop has cleared it.
+# .grad; zeros in .grad are one look at whether the loop has cleared it. "groups": the gradients of outputs are
+# more than may wait together.
 STARTED = {"gpt": [18 + 2 + 2, 2], "gpt, microbatches": [3 * (18 + 2) + 2 + 3, 3 * 2 + 3],
-           "gpt, BF16": [18 + 2 + 2, 2], "small": [5 + 2 + 2, 2]}
+           "gpt, BF16": [18 + 2 + 2, 2], "small": [5 + 2 + 2, 2], "small, groups": [5 + 3 + 2, 3]}
 
 
 def ran(script, *arguments):
@@ -62,6 +63,12 @@ def test_a_step_is_written_after_the_next_one_and_none_is_lost(tmp_path, read_lo
     log = read_log(tmp_path / "run")
     assert list(log.scalars) == list(steps) and len(log.names(0)) == len({name for name, _ in log.tables})
     assert all(log.names(step) == log.names(0) for step in steps)
+
+
+def test_a_full_disk_is_told_with_a_later_step(tmp_path):
+    """Not only by stop()."""
+    warnings = ended("full", tmp_path / "run")
+    assert warnings[:2] == [0, 0] and warnings[-3:] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("way", ["alert", "summary"])

@@ -28,6 +28,7 @@ OPTIMIZERS = {
     "adamw": (torch.optim.AdamW, {"lr": 0.003, "weight_decay": 0.1}),
     "adamw, amsgrad": (torch.optim.AdamW, {"lr": 0.003, "weight_decay": 0.1, "amsgrad": True}),
     "adamw, no decay": (torch.optim.AdamW, {"lr": 0.003, "weight_decay": 0.0}),
+    "nesterov, foreach": (torch.optim.SGD, {"lr": 0.03, "momentum": 0.9, "nesterov": True, "foreach": True}),
     "adamw, foreach": (torch.optim.AdamW, {"lr": 0.003, "foreach": True}),
     "sgd, foreach": (torch.optim.SGD, {"lr": 0.03, "momentum": 0.9, "nesterov": True,
                                        "weight_decay": 0.01, "foreach": True}),

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import halfscope
-from halfscope.torch import Recorder, seen
+from halfscope.torch import Recorder
 from halfscope.torch.tensors import largest_of, largest_of_each
 from program import stdout_of
 
@@ -114,16 +114,6 @@ def test_a_scaler_tells_of_steps_that_were_not_read(tmp_path, stand_in_scaler):
     rows = {row["log2_scale"]: row for row in halfscope.recommend(tmp_path / "run")["scales"]}
     assert rows[14]["skip"]["steps"] == 40 and rows[14]["overflow_steps"] == 0
     assert rows[15]["skip"]["steps"] == 2 and rows[15]["skip"]["unread_steps"] == 38
-
-
-@pytest.mark.parametrize("most", [0, 3000, 1 << 30])
-def test_gradients_that_wait_for_each_other_are_all_read(tmp_path, monkeypatch, read_log, most):
-    """As on a GPU, where one kernel looks at many."""
-    monkeypatch.setattr(seen, "_WAITING_BYTES", {"cpu": most})
-    largest = train(tmp_path / "run", every=[0])
-    scalars = read_log(tmp_path / "run").scalars
-    assert [max(scalars[step]["max_abs_activation_grad"], scalars[step]["max_abs_weight_grad"])
-            for step in range(STEPS)] == largest
 
 
 @pytest.mark.parametrize("setting, told", [({}, 1), ({"magnitudes_every": None}, None),

@@ -63,6 +63,8 @@ class Attempt:
             self._write("weight_grad", gradients.tensors.items())
             self._write("local_weight_grad", self._seen.local_weight_grads(run.ranks).items())
             self._keep_for_updates()
+            if self._entered:  # with a closure
+                self._keep_gradients()
             for path, gathered in self._seen.tensors.items():
                 role, _, name = path.partition("/")
                 self._write(role, [(name, gathered)])
@@ -84,6 +86,8 @@ class Attempt:
 
     def entered(self, kwargs):
         self._entered = True
+        if self.begun:
+            self._keep_gradients()
         if unscales_inside(self._run.optimizer):
             self._found_inf_later = found_inf_inside(self._run.optimizer, kwargs)
 
@@ -155,6 +159,16 @@ class Attempt:
             if updates.needs_gradient(run.optimizer, group) and self._unscaled_inside():
                 self._gradients[name] = parameter.grad.detach() / self._scale
         self._weights = dict(zip(weights, copies(list(weights.values()))))
+
+    def _keep_gradients(self):
+        """Copies gradients that updates.update_each() needs and that the step, which comes next, changes."""
+        run = self._run
+        if not self._record or not steps.knows(run.optimizer):
+            return
+        changed = {name: local(parameter.grad) for name, (parameter, group) in run.trained.items()
+                   if parameter.grad is not None and name not in self._gradients
+                   and updates.changes_gradient(run.optimizer, group)}
+        self._gradients.update(zip(changed, copies(list(changed.values()))))
 
     def _unscaled_inside(self):
         return (self._run.loss_scale.weight_grads_scaled and

@@ -33,9 +33,9 @@ _LATER = HostCopy, getattr(_halfscope, "Later", HostCopy)
 
 
 def number_later(number):
-    """Returns a number for number_of(). For a number on a GPU, starts the copy to the CPU."""
+    """Returns the present number for number_of(). For a number on a GPU, starts the copy to the CPU."""
     if not (isinstance(number, torch.Tensor) and number.is_cuda):
-        return number
+        return float(number)
     device, later = number.get_device(), None
     if _ON_DEVICE and is_counted_on(device) and number.is_floating_point():
         later = _halfscope.number_on_device(number.detach(), device, _current_stream(device))

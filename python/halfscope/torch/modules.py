@@ -9,7 +9,7 @@ from collections import defaultdict
 import torch
 
 from halfscope._halfscope import Arrival, Arrivals, Passes, PassHook, gradients_of, hook_on_device
-from halfscope.torch import names
+from halfscope.torch import gpu, names
 from halfscope.torch.gradients import EndOfBackward, adds_up, pass_number
 from halfscope.torch.guard import Hook
 from halfscope.torch.hooks import OutputHook, hook_tensor
@@ -110,6 +110,7 @@ class ModuleWatch:
         self._hooked_modules.clear()
         self._unhook_parameters()
         self.take()
+        gpu.finish_counts()
         self._open_arrivals()
 
     def look_again(self):
@@ -147,6 +148,7 @@ class ModuleWatch:
     def give_up(self):
         """Drops rounds whose backward passes have ended, because their gradients were cleared.
         Returns the number of the first round that still counts."""
+        gpu.finish_counts()  # no step may come that does so
         with self._lock:
             if self._seen.passed:
                 self._calls = self.microbatch = 0

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records four steps "on a GPU" and ends in the given way: emulated_gpu_ends.py WAY FOLDER. Prints a JSON
-list: the number of steps in the log after each step."""
+list: the number of steps in the log after each step; for "full", the number of warnings."""
 
 import contextlib
 import json
 import os
+import pathlib
+import resource
 import sys
 import warnings
 
@@ -34,7 +36,7 @@ def main():
     torch.manual_seed(7)
     model = Small()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    recorder = Recorder(model, optimizer, folder, on_error="raise" if way != "fork" else "warn").start()
+    recorder = Recorder(model, optimizer, folder, on_error="warn" if way in ("fork", "full") else "raise").start()
 
     def train():
         optimizer.zero_grad()
@@ -43,7 +45,10 @@ def main():
 
     if way == "alert":
         recorder.alert("loss > 0", do=lambda lines: None)
-    for step in range(4):
+    for step in range(4 if way != "full" else 8):
+        if way == "full" and step == 2:
+            (events,) = pathlib.Path(folder).glob("events*")
+            resource.setrlimit(resource.RLIMIT_FSIZE, (events.stat().st_size,) * 2)
         if way == "fork" and step == 2:
             in_a_fork(train)
         if way == "error" and step == 3:
@@ -55,7 +60,7 @@ def main():
         if way == "summary":
             with contextlib.suppress(_halfscope.BadInput):  # the steps are too few for an answer
                 recorder.summary()
-        written.append(steps_in_log())
+        written.append(len(caught) if way == "full" else steps_in_log())
     if way == "stop":
         recorder.stop()
 
@@ -69,7 +74,8 @@ def recorder_of(recorder):
         recorder.stop()
 
 
-with on_a_gpu():
+with on_a_gpu(), warnings.catch_warnings(record=way == "full") as caught:
+    warnings.simplefilter("always")
     main()
     print(json.dumps(written))
     sys.stdout.flush()

@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from halfscope import _halfscope
-from halfscope.torch import Recorder, updates
+from halfscope.torch import Recorder, modules, updates
 
 EMULATED = ctypes.CDLL(_halfscope.__file__)
 EMULATED.halfscope_emulated_stream.restype = ctypes.c_void_p
@@ -114,6 +114,7 @@ RUNS = {  # name: (network, optimizer, microbatches, sets gradients to None)
     "gpt, microbatches": (GPT, torch.optim.Adam, 3, False),
     "gpt, BF16": (bf16_gpt, torch.optim.SGD, 1, True),
     "small": (Small, torch.optim.SGD, 1, True),
+    "small, groups": (Small, torch.optim.SGD, 1, True),
 }
 STEPS = 4
 
@@ -142,7 +143,9 @@ def main():
     step, "problems": text of the emulated device}."""
     name, folder = sys.argv[1:]
     settings = {"every": 2}
-    with replaced(updates, has_row=lambda *_: False):  # the updates of a GPU in both logs
+    waiting = 300 if "groups" in name else modules._WAITING_BYTES
+    with replaced(updates, has_row=lambda *_: False), \
+            replaced(modules, _WAITING_BYTES=waiting):  # the updates of a GPU in both logs
         train(name, f"{folder}/cpu", **settings)
         with on_a_gpu():
             started, sizes = train(name, f"{folder}/gpu", **settings)

@@ -97,8 +97,14 @@ std::size_t TableCount::add(std::span<const DeviceTensor> tensors) {
     const bool many = tensor.dtype != Dtype::f32 && tensor.count >= limits.encodings_from;
     (many && can_count_encodings() ? encodings : parts).add(tensor, first + i, limits.slice);
   }
-  state_->queue(parts, false);
-  state_->queue(encodings, true);
+  const std::size_t places = state_->places.size();
+  try {
+    state_->queue(parts, false);
+    state_->queue(encodings, true);
+  } catch (...) {  // what was queued has no results
+    state_->places.resize(places);
+    throw;
+  }
   state_->tensors += tensors.size();
   return first;
 }

@@ -48,7 +48,8 @@ class TableCount {
   /// Queues the counting of tensors: one launch for all of them, and one more if the list has
   /// 16-bit tensors of limits.encodings_from elements and others. Returns the index of the first
   /// result. Throws std::invalid_argument that names the tensor if its dtype is not f16, bf16 or
-  /// f32, its count is negative or its memory is null; then none is queued.
+  /// f32, its count is negative or its memory is null. After an exception the list
+  /// has no results.
   std::size_t add(std::span<const DeviceTensor> tensors);
 
   /// Ends the list, so that get() waits for no work that is queued later. After it add() throws
