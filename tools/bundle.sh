@@ -3,7 +3,7 @@
 # ./run bundle: makes build/bundle, to be copied to a machine with a GPU (docs/gpu.md), and packs it
 # into build/bundle.tar.gz. And ./run gpu. Sourced by ./run, which sets $system_python, $wheel_folder.
 
-readonly bundle_folder=build/bundle bundle_most=60000000 bundle_glibc=2.35
+readonly bundle_folder=build/bundle bundle_most=70000000 bundle_glibc=2.35
 
 bundle() {
   use_what_is_found

@@ -101,7 +101,7 @@ std::size_t TableCount::add(std::span<const DeviceTensor> tensors) {
   try {
     state_->queue(parts, false);
     state_->queue(encodings, true);
-  } catch (...) {  // what was queued has no results
+  } catch (...) {  // Slices that were queued have no results.
     state_->places.resize(places);
     throw;
   }
