@@ -34,10 +34,11 @@ struct Torch {
                                                          {module.attr("float64"), Dtype::f64}}};
   nb::object is_cpu = interned("is_cpu"), is_cuda = interned("is_cuda"),
              layout = interned("layout"), dtype = interned("dtype"), shape = interned("shape"),
-             is_contiguous = interned("is_contiguous"), data_ptr = interned("data_ptr"),
-             numel = interned("numel"), is_neg = interned("is_neg"),
-             element_size = interned("element_size"), requires_grad = interned("requires_grad"),
-             grad_fn = interned("grad_fn"), backward_hooks = interned("_backward_hooks"),
+             is_contiguous = interned("is_contiguous"), stride = interned("stride"),
+             data_ptr = interned("data_ptr"), numel = interned("numel"),
+             is_neg = interned("is_neg"), element_size = interned("element_size"),
+             requires_grad = interned("requires_grad"), grad_fn = interned("grad_fn"),
+             backward_hooks = interned("_backward_hooks"),
              register_hook_dict = interned("_register_hook_dict");
   nb::object ordered_dict = nb::module_::import_("collections").attr("OrderedDict");
 
@@ -46,6 +47,23 @@ struct Torch {
     return *torch;
   }
 };
+
+/// Returns true if the elements lie next to each other, in any order of the dimensions.
+bool is_dense(nb::handle tensor) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> dimensions;  // stride, size
+  const auto strides = nb::cast<nb::tuple>(tensor.attr(Torch::get().stride)());
+  std::size_t place = 0;
+  for (const nb::handle size : nb::getattr(tensor, Torch::get().shape)) {
+    dimensions.emplace_back(nb::cast<std::int64_t>(strides[place++]), nb::cast<std::int64_t>(size));
+  }
+  std::sort(dimensions.begin(), dimensions.end());
+  std::int64_t expected = 1;
+  for (const auto& [stride, size] : dimensions) {
+    if (size != 1 && stride != expected) return false;
+    expected *= size;
+  }
+  return true;
+}
 
 /// Returns (largest magnitude, or None if there is no value; the tensors for which view_of_torch()
 /// is empty). NaN counts as larger than all values.
@@ -88,7 +106,10 @@ std::optional<TensorView> view_of_torch(nb::handle tensor, Memory memory) {
   const nb::object& there = memory == Memory::cpu ? torch.is_cpu : torch.is_cuda;
   if (!nb::getattr(tensor, there).is(Py_True)) return std::nullopt;
   if (!nb::getattr(tensor, torch.layout).is(torch.strided)) return std::nullopt;
-  if (!tensor.attr(torch.is_contiguous)().is(Py_True)) return std::nullopt;
+  if (!tensor.attr(torch.is_contiguous)().is(Py_True) &&
+      (memory == Memory::cpu || !is_dense(tensor))) {
+    return std::nullopt;
+  }
   if (tensor.attr(torch.is_neg)().is(Py_True)) return std::nullopt;  // the signs are not in memory
   const nb::object stored = nb::getattr(tensor, torch.dtype);
   const std::optional<Dtype> dtype = dtype_of_torch(stored);

@@ -17,8 +17,9 @@ namespace halfscope::python {
 enum class Memory : std::uint8_t { cpu, cuda };
 
 /// Returns a view of the values of a torch.Tensor or Parameter; empty unless they are in this
-/// memory in C order. The view is valid as long as the tensor lives. Throws TypeError for a dtype
-/// without a table.
+/// memory in C order, or on a GPU in any order of the dimensions without gaps (channels_last): the
+/// view is in the order of the memory. It is valid as long as the tensor lives. Throws TypeError
+/// for a dtype without a table.
 std::optional<TensorView> view_of_torch(nanobind::handle tensor, Memory memory = Memory::cpu);
 
 std::vector<std::uint64_t> torch_shape(nanobind::handle tensor);

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not list(PACKAGE.glob("halfscope/_halfscope*")),
 # .grad; zeros in .grad are one look at whether the loop has cleared it. "groups": the gradients of outputs are
 # more than may wait together.
 STARTED = {"gpt": [18 + 2 + 2, 2], "gpt, microbatches": [3 * (18 + 2) + 2 + 3, 3 * 2 + 3],
-           "gpt, BF16": [18 + 2 + 2, 2], "small": [5 + 2 + 2, 2], "small, groups": [5 + 3 + 2, 3]}
+           "gpt, BF16": [18 + 2 + 2, 2], "small": [5 + 2 + 2, 2], "images": [2 + 2 + 2, 2], "small, groups": [5 + 3 + 2, 3]}
 
 
 def ran(script, *arguments):

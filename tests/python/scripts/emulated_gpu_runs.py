@@ -105,6 +105,21 @@ class Small(nn.Module):
     forward = loss
 
 
+class Images(nn.Module):
+    """Weights and activations whose memory is in the order of images, rows, columns, channels."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.last = nn.Conv2d(3, 4, 3), nn.Linear(4 * 9, 3)
+        self.to(memory_format=torch.channels_last)
+
+    def batch(self):
+        return torch.randn(2, 3, 5, 5).contiguous(memory_format=torch.channels_last), torch.randint(3, (2,))
+
+    def loss(self, x, targets):
+        return F.cross_entropy(self.last(self.conv(x).flatten(1)), targets)
+
+
 def bf16_gpt():
     return GPT().to(torch.bfloat16)
 
@@ -114,6 +129,7 @@ RUNS = {  # name: (network, optimizer, microbatches, sets gradients to None)
     "gpt, microbatches": (GPT, torch.optim.Adam, 3, False),
     "gpt, BF16": (bf16_gpt, torch.optim.SGD, 1, True),
     "small": (Small, torch.optim.SGD, 1, True),
+    "images": (Images, torch.optim.SGD, 1, True),
     "small, groups": (Small, torch.optim.SGD, 1, True),
 }
 STEPS = 4
