@@ -119,6 +119,24 @@ TEST_CASE("results are fetched later, and may be thrown away", "[cuda][table][gp
   REQUIRE(facts.get()[0].max_abs == sums_of(samples[0]).max_abs);
 }
 
+TEST_CASE("a list for which memory is missing has no results", "[cuda][table]") {
+  if (!device::available()) return;
+  Samples samples;
+  samples.emplace_back(Dtype::f32, log_normal(Dtype::f32, 10, 1));
+  samples.emplace_back(Dtype::f16, Bits(1 << 18, 0x3C00));  // 16,384 slices, 256 KB each: 4 GiB
+  samples.emplace_back(Dtype::f32, log_normal(Dtype::f32, 7, 2));
+  const std::vector<DeviceTensor> all = tensors_of(samples);
+  const Stream stream;
+  TableCount counts(stream.get(), {.encodings_from = 100, .slice = 16});
+  REQUIRE(counts.add(std::span(all).subspan(2)) == 0);
+  CHECK_THROWS_AS(counts.add(std::span(all).first(2)), std::runtime_error);
+  REQUIRE(counts.add(std::span(all).first(1)) == 1);
+  const std::vector<TensorFacts> got = counts.get();
+  REQUIRE(got.size() == 2);
+  require_same(samples[2], got[0]);
+  require_same(samples[0], got[1]);
+}
+
 TEST_CASE("chunked memory is whole after an allocation that failed", "[cuda][table]") {
   std::size_t most = 64;
   cuda::ChunkedMemory memory(16, [&](std::size_t bytes) -> cuda::ChunkedMemory::Chunk {
