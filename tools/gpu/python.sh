@@ -52,6 +52,18 @@ optimizers() {
 fp8_casts() { in_python "torch halfscope" fp8_casts.py --device "$on" "$out/vectors"; }
 fp8_products() { in_python torch fp8_products.py --device "$on" "$out/vectors"; }
 
+# Runs the recorder's tests for a GPU: in a checkout, and if the Python has pytest.
+recorder_tests() {
+  local tests=$here/../../tests/python/test_recorder_gpu.py folder
+  folder=$(<"$out/work/modules.folder")
+  if [[ ! -f $tests ]] || ! with_folder "$folder" -c 'import pytest' 2>/dev/null; then
+    fact "recorder's tests" "not run: they need a checkout and pytest"
+    return
+  fi
+  must_into "$out/work/recorder" with_folder "$folder" -m pytest -q -p no:cacheprovider "$tests"
+  fact "recorder's tests" "$(tail -n 1 "$out/work/recorder")"
+}
+
 # Measures what the recorder adds to a step of a GPT in PyTorch.
 recording() {
   local bench=bench/bench_recording.py json=$out/recording.json
@@ -60,6 +72,7 @@ recording() {
   [[ -z $dry ]] || how=(--networks perceptron --pairs 2)
   in_python "torch halfscope" "$bench" --device "$on" --json "$json" "${how[@]}" \
     --ways "not recorded" "recorded" "every tenth recorded" || return 0
+  recorder_tests
   "$python" - "$json" <<'EOF' || failed=1
 import json, sys
 for row in json.load(open(sys.argv[1], encoding="utf-8")):
