@@ -28,8 +28,10 @@ struct Passes {
   void begin() {
     ++epoch;
     most = 0;
-    known = -2;
+    end();
   }
+  /// Forgets the running pass.
+  void end() { known = -2; }
 };
 
 /// A hook on a parameter's gradient. It counts the gradients that arrive.
@@ -109,7 +111,8 @@ void bind_passes(nb::module_& module) {
       .def_rw("open", &Passes::open)
       .def_rw("known", &Passes::known)
       .def_ro("most", &Passes::most)
-      .def("begin", &Passes::begin);
+      .def("begin", &Passes::begin)
+      .def("end", &Passes::end);
   nb::class_<PassHook>(module, "PassHook", nb::type_slots(hook_slots))
       .def(
           "__init__",

@@ -62,7 +62,7 @@ versions() {
   fact "halfscope" "$(sed -n 's/^halfscope  *//p' "$out/work/info")"
   if ! "$bin/write_device" >"$out/device.json"; then
     [[ -s $out/device.json ]] || rm -f "$out/device.json"
-    fact "properties of the device" "not told: see this step's log"  # optional
+    fact "properties of the device" "unknown: see this step's log"  # optional
   fi
   fact "Python" "$(python_facts)"  # PyTorch's first import may take a minute
 }

@@ -79,6 +79,11 @@ class Attempt:
         """True if the optimizer skips the step inside."""
         return self._found_inf_later is not None and bool(number_of(self._found_inf_later))
 
+    @functools.cached_property
+    def _foreach(self):
+        """{id of a group: True if torch.optim uses foreach operations for it}"""
+        return {id(group): steps.takes_foreach(group) for group in self._run.optimizer.param_groups}
+
     @property
     def casts(self):
         """Provenance.casts of the step. Empty unless the step is recorded."""
@@ -167,7 +172,7 @@ class Attempt:
             return
         changed = {name: local(parameter.grad) for name, (parameter, group) in run.trained.items()
                    if parameter.grad is not None and name not in self._gradients
-                   and updates.changes_gradient(run.optimizer, group)}
+                   and updates.changes_gradient(run.optimizer, group, self._foreach[id(group)])}
         self._gradients.update(zip(changed, copies(list(changed.values()))))
 
     def _unscaled_inside(self):
@@ -178,12 +183,11 @@ class Attempt:
         run = self._run
         if not steps.knows(run.optimizer):
             return
-        foreach = {id(group): steps.takes_foreach(group) for group in run.optimizer.param_groups}
         stepped = ((name, p) for name, (p, _) in run.trained.items() if p.grad is not None)
         for chunk in in_chunks(stepped):
             added = updates.update_each(run.optimizer, [
                 (p, run.trained[name][1], self._weights.get(name), self._gradients.get(name, p.grad.detach()))
-                for name, p in chunk], foreach)
+                for name, p in chunk], self._foreach)
             gathered = [Gathered() for _ in chunk]
             gather_each([(each, tensor, None) for each, tensor in zip(gathered, added)])
             for each, tensor in zip(gathered, added) if run.keeps("update") else ():

@@ -250,7 +250,8 @@ class ModuleWatch:
         if self._pass is None and not self._seen.passed:
             return
         with self._lock:
-            self._pass, self._passes.known = None, -2
+            self._pass = None
+            self._passes.end()
             if self._seen.passed:
                 self._rounds.append(Seen(self._seen.provenance))
                 self.round += 1
@@ -360,7 +361,8 @@ class ModuleWatch:
         self._read_arrivals()
         with self._lock:
             self._seen.passed = True
-            self._pass, self._passes.known = None, -2
+            self._pass = None
+            self._passes.end()
             self._left = LeftInPlace(*gradients_of(self.trained))
         self._tell_ended()
 

@@ -14,24 +14,25 @@ from collections import defaultdict
 
 import torch
 
-from halfscope.torch.steps import has_row, is_decoupled, number, step_of, takes_foreach
+from halfscope.torch.steps import has_row, is_decoupled, number, step_of
 from halfscope.torch.tensors import local
 
 
 def needs_gradient(optimizer, group):
-    """Returns True if update() needs the gradient. SGD with momentum needs it only for Nesterov."""
+    """Returns True if update_each() needs the gradient. SGD with momentum needs it only for Nesterov."""
     return type(optimizer) is torch.optim.SGD and (group["momentum"] == 0 or group["nesterov"])
 
 
-def changes_gradient(optimizer, group):
+def changes_gradient(optimizer, group, foreach):
     """Returns True if the step adds the momentum buffer to the gradient that update_each() needs: Nesterov's
-    momentum by foreach operations, where neither weight decay nor maximize makes a copy."""
-    return (needs_gradient(optimizer, group) and group["momentum"] != 0 and takes_foreach(group)
-            and group["weight_decay"] == 0 and not group.get("maximize"))
+    momentum by foreach operations, where neither weight decay nor maximize makes a copy. foreach: result of
+    takes_foreach(group)."""
+    return (foreach and needs_gradient(optimizer, group) and group["momentum"] != 0 and
+            group["weight_decay"] == 0 and not group.get("maximize"))
 
 
 def needs_weight(optimizer, group):
-    """Returns True if update() needs the weight before the step."""
+    """Returns True if update_each() needs the weight before the step."""
     if group["weight_decay"] == 0:
         return False
     return is_decoupled(optimizer, group) or needs_gradient(optimizer, group)
